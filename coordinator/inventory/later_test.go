@@ -14,6 +14,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
+	"berth/coordinator/unanswered"
 	"berth/coordinator/view"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/units"
@@ -295,7 +296,12 @@ func (s *site) nodeRecord() {
 	if !is {
 		return
 	}
-	switch s.random.IntN(5) {
+	switch s.random.IntN(6) {
+	case 5:
+		node.Unanswered = unanswered.Mark{}
+		if s.some() {
+			node.Unanswered = unanswered.Mark{Operation: "o1", Since: time.Now()}
+		}
 	case 0:
 		node.Maintenance, node.MaintenanceReason = s.some(), "work"
 	case 1:

@@ -9,6 +9,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/placement/key"
 	"berth/coordinator/placement/policies"
+	"berth/coordinator/unanswered"
 	"berth/coordinator/view"
 	"berth/shared/units"
 )
@@ -74,6 +75,9 @@ func draws(t *rapid.T) (*scenario, Request, uint64) {
 			Maintenance: rapid.IntRange(0, 5).Draw(t, "maintenance") == 0,
 			Management:  rapid.IntRange(0, 3).Draw(t, "management") == 0,
 			Labels:      rapid.SampledFrom([][]string{nil, nil, {"x"}}).Draw(t, "node labels"),
+		}
+		if rapid.IntRange(0, 5).Draw(t, "answers no starts") == 0 {
+			node.Unanswered = unanswered.Mark{Operation: "o1", Since: noon.Add(-time.Hour)}
 		}
 		if rapid.Bool().Draw(t, "own settings") {
 			node.Settings.RAMRatio = ptr(float64(rapid.IntRange(5, 30).Draw(t, "ratio")) / 10)

@@ -12,6 +12,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/placement/key"
 	"berth/coordinator/placement/policies"
+	"berth/coordinator/unanswered"
 	"berth/coordinator/view"
 	"berth/shared/units"
 )
@@ -242,6 +243,13 @@ func (s *scenario) addNode(name string, w words) {
 	node := model.Node{ID: name, Name: name, Cluster: model.DefaultCluster, Labels: w.named["label"], Management: w.has("management")}
 	node.Settings = model.NodeSettings{
 		RAMRatio: w.optional("ram_ratio"), CPURatio: w.optional("cpu_ratio"), Overhead: w.optionalSize("overhead"),
+	}
+	for _, text := range w.named["unanswered"] {
+		since, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		node.Unanswered = unanswered.Mark{Operation: "o1", Since: since}
 	}
 	for _, text := range w.named["key"] {
 		name, figures := w.key(text, 1)

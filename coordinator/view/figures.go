@@ -18,6 +18,9 @@ type Figures struct {
 	Standing []Standing `json:"standing"`
 	Reasons  []string   `json:"reasons,omitempty"` // why a node does not stand well, in words; nil: nothing is said of any
 
+	// Unanswered is since when nodes do not answer starts, seconds since 1970; 0: they do; nil: all do, or nobody looked.
+	Unanswered []int64 `json:"unanswered,omitempty"`
+
 	Known       []Known             `json:"known"`
 	InventoryAt Column[int64]       `json:"inventory_at"` // nanoseconds since 1970, the coordinator's, in whole seconds
 	TelemetryAt Column[int64]       `json:"telemetry_at"` // the same, in whole milliseconds
@@ -132,7 +135,7 @@ var columns = []figure{
 	seldom(func(f *Figures) *[]string { return &f.IDs }, func(n *NodeView) string { return n.Node.ID }),
 	seldom(func(f *Figures) *[]string { return &f.Names }, func(n *NodeView) string { return n.Node.Name }),
 	seldom(func(f *Figures) *[]Standing { return &f.Standing }, standingOf),
-	seldom(func(f *Figures) *[]string { return &f.Reasons }, nil),
+	rarely(func(f *Figures) *[]string { return &f.Reasons }, reasonOf),
 	seldom(func(f *Figures) *[]Known { return &f.Known }, knownOf),
 	often(func(f *Figures) *Column[int64] { return &f.InventoryAt }, inventoryAtOf),
 	often(func(f *Figures) *Column[int64] { return &f.TelemetryAt }, telemetryAtOf),
@@ -146,6 +149,7 @@ var columns = []figure{
 	often(func(f *Figures) *Column[int] { return &f.VCPUs }, func(n *NodeView) int { return n.VCPUsUsed }),
 	often(func(f *Figures) *Column[float64] { return &f.Load }, shareAtWorkOf),
 	often(func(f *Figures) *Column[int] { return &f.Count }, func(n *NodeView) int { return len(n.Allocations) }),
+	rarely(func(f *Figures) *[]int64 { return &f.Unanswered }, unansweredOf),
 	seldom(func(f *Figures) *[]bool { return &f.Management }, func(n *NodeView) bool { return n.Node.Management }),
 	seldom(func(f *Figures) *[]int { return &f.CPUs }, func(n *NodeView) int { return n.Facts.CPUs }),
 	often(func(f *Figures) *Column[int] { return &f.Coming }, (*NodeView).coming),
@@ -195,6 +199,29 @@ func seldom[T comparable](at func(*Figures) *[]T, of func(*NodeView) T) figure {
 		choose: func(into, from *Figures, nodes []int) { *at(into) = pickGiven(*at(from), nodes) },
 		copy:   func(figures *Figures) { *at(figures) = slices.Clone(*at(figures)) },
 	}
+}
+
+// rarely describes figures that few nodes have, seldom that change: there is no list of them while no node has any.
+func rarely[T comparable](at func(*Figures) *[]T, of func(*NodeView) T) figure {
+	given := func(list []T) bool { return slices.ContainsFunc(list, func(value T) bool { return value != *new(T) }) }
+	rare := seldom(at, of)
+	rare.gather = func(into *Figures, nodes []*NodeView) {
+		if list := valuesOf(nodes, of); given(list) {
+			*at(into) = list
+		}
+	}
+	rare.revise = func(figures *Figures, rows []int, nodes []*NodeView) {
+		if *at(figures) == nil {
+			if !given(valuesOf(nodes, of)) {
+				return
+			}
+			*at(figures) = make([]T, figures.Len())
+		}
+		if reviseSlice(at(figures), rows, nodes, of); !given(*at(figures)) {
+			*at(figures) = nil
+		}
+	}
+	return rare
 }
 
 // often describes figures that change with what nodes report, or with each VM.

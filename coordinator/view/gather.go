@@ -100,10 +100,7 @@ func (v *View) ColumnsOf(name string, nodes []*NodeView) *Columns {
 		column.gather(&c.Figures, nodes)
 	}
 	c.AtWork = ColumnOf(valuesOf(nodes, atWorkOf)...)
-	for i, node := range nodes {
-		if reason := reasonOf(node); reason != "" {
-			c.reason(i, reason)
-		}
+	for _, node := range nodes {
 		c.Oldest = max(c.Oldest, oldestOf(node))
 	}
 	for _, key := range declared {
@@ -112,14 +109,6 @@ func (v *View) ColumnsOf(name string, nodes []*NodeView) *Columns {
 	}
 	c.Derive()
 	return c
-}
-
-// reason notes why a node does not stand well. The list is made for the first such node.
-func (f *Figures) reason(i int, reason string) {
-	if f.Reasons == nil {
-		f.Reasons = make([]string, f.Len())
-	}
-	f.Reasons[i] = reason
 }
 
 // oldestOf is how old a node's telemetry may be, if its agent reports more slowly than others; else 0.
@@ -179,6 +168,14 @@ func standingOf(node *NodeView) Standing {
 	default:
 		return StandsUnheard
 	}
+}
+
+// unansweredOf is since when a node does not answer starts, seconds since 1970; 0: it does.
+func unansweredOf(node *NodeView) int64 {
+	if !node.Node.Unanswered.Holds() {
+		return 0
+	}
+	return node.Node.Unanswered.Since.Unix()
 }
 
 // reasonOf says in words why a node does not stand well; empty where there is nothing more to say than its standing.

@@ -259,7 +259,6 @@ func (v *View) revised(name string, old *stale) *Columns {
 		columns[i].revise(&c.Figures, rows, nodes)
 	}
 	revise(&c.AtWork, rows, nodes, atWorkOf)
-	c.reviseReasons(rows, nodes)
 	c.reviseKeys(v.clusters[name].Record.NodeKeys, rows, nodes)
 	if slices.ContainsFunc(rows, func(row int) bool { return oldestOf(old.nodes.At(row)) != oldestOf(members.At(row)) }) {
 		c.Oldest = 0
@@ -316,20 +315,6 @@ func reviseSlice[T comparable](list *[]T, rows []int, nodes []*NodeView, of func
 			*list, copied = slices.Clone(*list), true
 		}
 		(*list)[row] = value
-	}
-}
-
-// reviseReasons sets why some nodes do not stand well. There is no list while all do.
-func (c *Columns) reviseReasons(rows []int, nodes []*NodeView) {
-	if c.Reasons == nil && !slices.ContainsFunc(nodes, func(n *NodeView) bool { return reasonOf(n) != "" }) {
-		return
-	}
-	if c.Reasons == nil {
-		c.Reasons = make([]string, c.Len())
-	}
-	reviseSlice(&c.Reasons, rows, nodes, reasonOf)
-	if !slices.ContainsFunc(c.Reasons, func(reason string) bool { return reason != "" }) {
-		c.Reasons = nil
 	}
 }
 

@@ -21,6 +21,7 @@ var all = []Constraint{
 	samePool,
 	network,
 	cpuModel,
+	answering,
 	headroom,
 }
 
