@@ -21,6 +21,7 @@ type Input struct {
 	VM        model.VM
 	Fenced    []string // IDs of nodes that are proven to be off
 	Turn      bool     // the node of a queued start is free for it, or one that was silent is heard
+	Elsewhere bool     // the node of a queued start answers none: another one is to be found
 	Boot      string   // of the target's host, as it is heard; empty: it was not
 	Silent    bool     // the source is not heard
 	Unlisted  bool     // the source of a stop that waits is heard, and has not listed its guests
@@ -35,7 +36,7 @@ type Input struct {
 // look again after the pause. It looks again sooner when an answer, a cancel, a session or a proof has come.
 type Todo struct {
 	Over    bool // it has ended or is parked: no driver works on it any more
-	Place   bool // find the next node for it
+	Place   bool // find the next node for it, and if there is none look again after the pause
 	Commit  *Next
 	Orders  []Order
 	Cancels []Order // those of the orders that their agents should give up
@@ -121,6 +122,8 @@ func (d *Driver) queued(at time.Time) Todo {
 		t := newTransition(op, vm, at)
 		t.startFailed("", t.name(op.Target)+" "+off)
 		next = t.Next
+	case d.input.Elsewhere && op.Pinned == "":
+		return Todo{Place: true, Pause: ResendEvery}
 	case d.input.Turn:
 		op.TargetBoot = cmp.Or(d.input.Boot, op.TargetBoot) // no order was given before
 		next = Dispatch(op, vm, at)

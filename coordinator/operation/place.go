@@ -2,6 +2,7 @@ package operation
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"berth/coordinator/model"
@@ -29,8 +30,14 @@ type Target struct {
 	Boot           string // of the node's host; empty: not known
 }
 
-// Place gives a start its next node. The VM's LastEpoch must be the number before the new epoch.
+// Place gives a start its next node. The VM's LastEpoch must be the number before the new epoch. A node on which its turn never came was
+// no attempt: it was given no order.
 func Place(op Operation, vm model.VM, target Target, at time.Time) Next {
+	if op.Phase == Queued {
+		op.Attempt--
+		op.Message = ""
+		op.Evidence = append(slices.Clone(op.Evidence), "its turn never came on "+op.TargetName+", which does not answer starts")
+	}
 	vm.LastEpoch++
 	op.Target, op.TargetName, op.Decision, op.Sticky = target.Node, target.Name, target.Decision, target.Sticky
 	op.Spec, op.MakesHome, op.Volumes, op.CPU, op.PassedCPU = target.Spec, target.MakesHome, target.Volumes, target.CPU, target.PassedCPU

@@ -65,7 +65,9 @@ func (r *runner) goOn(ctx context.Context, term uint64) {
 		case todo.Over:
 			return
 		case todo.Place:
-			r.replace(ctx, op, vm)
+			if pause := r.replace(ctx, op, vm, todo.Pause); pause > 0 {
+				r.wait(ctx, driver, pause)
+			}
 		case todo.Commit != nil:
 			if op.Awaits() && todo.Commit.Operation.Phase == operation.Dispatched && op.Kind.Stops() {
 				// Its disks may have been changed while it waited, and what it ran with last goes with the guest.
@@ -102,7 +104,7 @@ func (r *runner) load() (operation.Input, bool) {
 		input.Turn, input.Unlisted = op.Hears(&facts)
 		input.Held = r.control.interrupts(&op, vm)
 	case op.Phase == operation.Queued:
-		input.Turn = mayBegin(snapshot, &op)
+		input.Turn, input.Elsewhere = mayBegin(snapshot, &op)
 	}
 	input.Came, input.Fell = r.control.fencing.Stay(snapshot, &op, &vm)
 	if op.Kind == operation.Migrate && r.control.Inventory.Settled(snapshot, r.control.Now()) {
@@ -164,26 +166,19 @@ func (r *runner) wait(ctx context.Context, driver *operation.Driver, pause time.
 	}
 }
 
-// replace finds the next node for a start whose last one failed, and commits it. While the nodes have not all reported to
-// this leader, it does not take their silence for an answer.
-func (r *runner) replace(ctx context.Context, op operation.Operation, vm model.VM) {
-	if r.replaceOnce(ctx, op, vm) == lead.Incomplete {
-		select {
-		case <-ctx.Done():
-		case <-time.After(lead.ViewPause):
-		}
-	}
-}
-
-// replaceOnce commits under the lock, so that the next decision sees it.
-func (r *runner) replaceOnce(ctx context.Context, op operation.Operation, vm model.VM) lead.Retry {
+// replace finds the next node for a start whose last one failed, or answers none, and commits it under the lock, so that the next decision
+// sees it. While the nodes have not all reported to this leader, it does not take their silence for an answer. It returns for how long
+// to wait before the next look: one that waits for its turn keeps it for so long where no other node is found.
+func (r *runner) replace(ctx context.Context, op operation.Operation, vm model.VM, queued time.Duration) time.Duration {
 	o := r.control
 	o.Placing.Lock()
 	defer o.Placing.Unlock()
 	snapshot, at := o.Store.Snapshot(), o.Now()
-	abandon := func(why string, decisions ...placement.Decision) lead.Retry {
-		r.commit(ctx, op, vm, operation.Abandon(op, vm, op.Message+"; "+why, at), nil, decisions...)
-		return lead.Decided
+	abandon := func(why string, decisions ...placement.Decision) time.Duration {
+		if queued == 0 {
+			r.commit(ctx, op, vm, operation.Abandon(op, vm, op.Message+"; "+why, at), nil, decisions...)
+		}
+		return queued
 	}
 	if op.Cancel {
 		return abandon("not placed again because it was cancelled")
@@ -198,7 +193,7 @@ func (r *runner) replaceOnce(ctx context.Context, op operation.Operation, vm mod
 	decision := o.decide(search, op.Caller)
 	decision.Operation = op.ID
 	if decision.Outcome == placement.Refused && !settled {
-		return lead.Incomplete
+		return max(lead.ViewPause, queued)
 	}
 	if decision.Outcome == placement.Refused {
 		return abandon("and "+decision.Reason, decision)
@@ -210,7 +205,7 @@ func (r *runner) replaceOnce(ctx context.Context, op operation.Operation, vm mod
 	target.Behind = behind(snapshot, target.Node, 0)
 	next := operation.Place(op, vm, target, at)
 	r.commit(ctx, op, vm, next, append(search.unchanged(snapshot, decision), NodeUnmoved(snapshot, decision.Winner)), decision)
-	return lead.Decided
+	return 0
 }
 
 // commit makes the next records durable. A stale refusal means that a record moved on (a cancel, or something that a

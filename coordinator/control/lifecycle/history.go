@@ -27,6 +27,8 @@ func eventsOf(before operation.Operation, next operation.Next) []model.Event {
 		return add("vm.parked", op.Message+": a person has to decide")
 	case op.Phase == operation.Ended:
 		return add(endEvent(op))
+	case op.Target != before.Target && before.Phase == operation.Queued:
+		return add("vm.placed", fmt.Sprintf("is to start on %s, because %s does not answer starts", op.TargetName, before.TargetName))
 	case op.Phase == operation.Queued && before.Phase == operation.Placing:
 		return add("vm.placed", fmt.Sprintf("is to start on %s after: %s; %s", op.TargetName, before.Message, op.Message))
 	case op.Phase == operation.Dispatched && before.Phase == operation.Placing:

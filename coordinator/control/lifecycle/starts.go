@@ -20,10 +20,11 @@ func behind(snapshot *state.Snapshot, node string, more int) int {
 	return operation.Behind(working, len(queue)+more, parallelStarts(snapshot, node))
 }
 
-// mayBegin tells whether the turn of a queued start has come.
-func mayBegin(snapshot *state.Snapshot, op *operation.Operation) bool {
+// mayBegin tells whether the turn of a queued start has come, and whether it never comes because its node answers no starts.
+func mayBegin(snapshot *state.Snapshot, op *operation.Operation) (turn, never bool) {
 	working, queue := snapshot.StartsOn(op.Target)
-	return operation.HasTurn(op.ID, working, queue, parallelStarts(snapshot, op.Target))
+	node := snapshot.SharedNode(op.Target)
+	return operation.HasTurn(op.ID, working, queue, parallelStarts(snapshot, op.Target)), node != nil && node.Unanswered.Holds()
 }
 
 // wakeQueued wakes the queued starts of a node whose turn has come.
