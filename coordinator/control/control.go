@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"berth/coordinator/control/adoption"
+	"berth/coordinator/control/answering"
 	"berth/coordinator/control/drifts"
 	"berth/coordinator/control/fencing"
 	"berth/coordinator/control/lead"
@@ -40,6 +41,7 @@ type Control struct {
 	outOfBand *outofband.Watch
 	recovery  *recovery.Recovery
 	drifts    *drifts.Drifts
+	answering *answering.Answering
 }
 
 // New makes a Control that does nothing until Lead is called.
@@ -52,6 +54,7 @@ func New(config Config) *Control {
 	c.Adoption = adoption.New(leader, c.Lifecycle, c.Fencing)
 	c.Plans = plans.New(leader, c.Lifecycle, c.drifts, config.Plans)
 	c.outOfBand = outofband.New(leader, c.Adoption, c.Fencing)
+	c.answering = answering.New(leader, func(node string) { c.AgentConnected(node) })
 	c.recovery = recovery.New(leader, c.Lifecycle, c.Fencing, c.Plans)
 	return c
 }
@@ -71,8 +74,8 @@ func (c *Control) Lead(ctx context.Context, term uint64) {
 		"passes over clusters": c.RunPasses, "fencing": c.Fencing.Watch, "trials of locks": c.TryLocks,
 		"groups":         c.FollowGroups,
 		"what others do": c.outOfBand.Follow, "copies": c.outOfBand.WatchCopies, "changed devices": c.drifts.Follow,
-		"readiness": c.recovery.RunReadiness,
-		"restarts":  c.recovery.RunRestarts, "stamps": c.recovery.RunStamps, "quarantine": c.recovery.Reconcile,
+		"readiness": c.recovery.RunReadiness, "answers to starts": c.answering.Follow,
+		"restarts": c.recovery.RunRestarts, "stamps": c.recovery.RunStamps, "quarantine": c.recovery.Reconcile,
 	} {
 		c.Beside(&loops, what, func() { c.Keep(ctx, what, loop) })
 	}

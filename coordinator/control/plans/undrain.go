@@ -9,6 +9,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/moving"
 	"berth/coordinator/state"
+	"berth/coordinator/unanswered"
 )
 
 // UndrainNode lets a node take VMs again, and ends its drain if one runs: no further move begins. It returns the plan that brings VMs
@@ -89,7 +90,7 @@ func (p *Plans) reopen(
 	command := p.Command(undrainKind, request.RequestID, request.Caller)
 	at := command.At
 	if node.Maintenance {
-		node.Maintenance, node.MaintenanceReason = false, ""
+		node.Maintenance, node.MaintenanceReason, node.Unanswered = false, "", unanswered.Mark{}
 		command.Events = append(command.Events, model.Event{
 			At: at, Kind: "node.maintenance-ended", Subject: "node/" + node.Name, Message: "takes VMs again", Caller: request.Caller,
 		})
