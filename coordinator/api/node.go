@@ -19,6 +19,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/placement/rule"
 	"berth/coordinator/state"
+	"berth/coordinator/unanswered"
 	"berth/coordinator/wire"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/pki"
@@ -326,7 +327,8 @@ func (s *nodeCalls) SetNodeMaintenance(
 				fmt.Sprintf("end the drain as well: 'berth node undrain %s'", node.Name),
 				"plan %s drains node %s", drain.ID, node.Name)
 		}
-		if node.Maintenance == message.GetOn() && (node.MaintenanceReason == message.GetReason() || !message.GetOn()) {
+		if node.Maintenance == message.GetOn() && (node.MaintenanceReason == message.GetReason() || !message.GetOn()) &&
+			(message.GetOn() || !node.Unanswered.Holds()) {
 			return state.Command{}, answer.ErrUnchanged
 		}
 		node.Maintenance, node.MaintenanceReason = message.GetOn(), ""
@@ -334,6 +336,8 @@ func (s *nodeCalls) SetNodeMaintenance(
 		if message.GetOn() {
 			node.MaintenanceReason = message.GetReason()
 			kind, said = "node.maintenance", answer.Because("takes no more VMs", message.GetReason())
+		} else {
+			node.Unanswered = unanswered.Mark{} // who opens it again has looked at it
 		}
 		return state.Command{
 			Kind: "set node maintenance", Expect: []state.Expectation{answer.ExpectNode(node)}, Nodes: []model.Node{node},

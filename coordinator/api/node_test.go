@@ -4,12 +4,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"connectrpc.com/connect"
 
 	"berth/coordinator/model"
 	"berth/coordinator/operation"
 	"berth/coordinator/state"
+	"berth/coordinator/unanswered"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/rpc"
 	"berth/shared/units"
@@ -155,7 +157,23 @@ func TestNodes(t *testing.T) {
 		if node := maintain(false, ""); node.GetMaintenance() || node.GetMaintenanceReason() != "" {
 			t.Errorf("out of maintenance: %v", node)
 		}
-		_, err := client.SetNodeMaintenance(ctx, connect.NewRequest(&berthv1.SetNodeMaintenanceRequest{
+		marked, _ := m.store.Snapshot().Node("n2")
+		marked.Unanswered = unanswered.Mark{Operation: "o9", VM: "web", Since: time.Now(), Times: 3}
+		m.propose(state.Command{
+			Key: "mark", Kind: "mark node", Nodes: []model.Node{marked},
+			Expect: []state.Expectation{{Table: state.Nodes, ID: "n2", Revision: marked.Revision}},
+		})
+		answer, err := client.GetNode(ctx, connect.NewRequest(&berthv1.GetNodeRequest{Node: "hv2"}))
+		if err != nil || !strings.Contains(answer.Msg.GetNode().GetUnanswered(), "'berth node maintenance hv2 off'") {
+			t.Errorf("a node that answers no starts: %q, %v", answer.Msg.GetNode().GetUnanswered(), err)
+		}
+		if node := maintain(false, ""); node.GetUnanswered() != "" {
+			t.Errorf("it is let off, and still: %q", node.GetUnanswered())
+		}
+		if left, _ := m.store.Snapshot().Node("n2"); left.Unanswered != (unanswered.Mark{}) {
+			t.Errorf("what is left of the mark: %+v", left.Unanswered)
+		}
+		_, err = client.SetNodeMaintenance(ctx, connect.NewRequest(&berthv1.SetNodeMaintenanceRequest{
 			Node: "hv2", On: true, Reason: strings.Repeat("x", maxReason+1),
 		}))
 		wantRefusal(t, err, rpc.Invalid, "node/hv2")

@@ -235,6 +235,9 @@ func (p problems) nodeProblems() []string {
 			if facts.Ailing != "" {
 				lines = append(lines, fmt.Sprintf("node %s gets no VMs: %s", view.Node.Name, facts.Ailing))
 			}
+			if mark := view.Node.Unanswered; mark.Holds() && facts.Liveness == model.Up {
+				lines = append(lines, fmt.Sprintf("node %s gets no starts: %s; %s", view.Node.Name, mark.Why(), mark.Next(view.Node.Name)))
+			}
 			if facts.Inventory && !facts.DomainsKnown && facts.Liveness == model.Up {
 				lines = append(lines, fmt.Sprintf("node %s could not list its domains", view.Node.Name))
 			}

@@ -186,6 +186,9 @@ func viewNode(node *berthv1.Node) nodeView {
 	if node.GetHeld() != "" {
 		one.Trouble = append(one.Trouble, node.GetHeld())
 	}
+	if node.GetUnanswered() != "" {
+		one.Trouble = append(one.Trouble, node.GetUnanswered())
+	}
 	if ailing := node.GetTelemetry().GetAiling(); ailing != "" {
 		one.Trouble = append(one.Trouble, ailing)
 	}

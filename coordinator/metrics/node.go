@@ -36,6 +36,8 @@ var nodeFigures = []nodeFigure{
 		func(n *view.NodeView) (float64, bool) { return oneIf(n.Node.Maintenance), true }),
 	figure("berth_node_fenced", "1 while the node is proven to be off, else 0",
 		func(n *view.NodeView) (float64, bool) { return oneIf(n.Node.Fenced()), true }),
+	figure("berth_node_unanswering", "1 while the node gets no starts because it answers none, else 0",
+		func(n *view.NodeView) (float64, bool) { return oneIf(n.Node.Unanswered.Holds()), true }),
 	{
 		gauge("berth_node_report_age_seconds", "Age of the node's figures", "node", "cluster"),
 		func(n *view.NodeView, at time.Time) (float64, bool) {

@@ -67,6 +67,9 @@ func Node(report NodeReport) *berthv1.Node {
 	if record.Held() {
 		message.Held = record.Twin.Why + ": " + record.HeldNext()
 	}
+	if record.Unanswered.Holds() {
+		message.Unanswered = record.Unanswered.Why() + ": " + record.Unanswered.Next(record.Name)
+	}
 	if record.Fenced() {
 		message.State = berthv1.NodeState_NODE_STATE_FENCED
 		message.StateReason = record.Fencing.Message

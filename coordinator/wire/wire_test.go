@@ -18,6 +18,7 @@ import (
 	"berth/coordinator/placement/key"
 	"berth/coordinator/state"
 	"berth/coordinator/state/statetest"
+	"berth/coordinator/unanswered"
 	"berth/coordinator/view"
 	berthv1 "berth/shared/gen/berth/v1"
 	"berth/shared/units"
@@ -69,8 +70,9 @@ func TestNodeIsWhole(t *testing.T) {
 					ID: "f1", Phase: model.FencingFailed, Method: model.FenceCommand, Attempt: 2, Caller: "berth", Message: "no answer",
 					AskedAt: noon, EndedAt: noon,
 				},
-				Settings: model.NodeSettings{RAMRatio: new(1.5), CPURatio: new(4.0), Overhead: new(units.GiB)},
-				Hardware: "aaaa", HardwareSource: model.HardwareProduct, Twin: model.Twin{Machine: model.Machine{Hardware: "bbbb"}, Why: "two"},
+				Settings:   model.NodeSettings{RAMRatio: new(1.5), CPURatio: new(4.0), Overhead: new(units.GiB)},
+				Unanswered: unanswered.Mark{Operation: "op1", VM: "web", Since: noon},
+				Hardware:   "aaaa", HardwareSource: model.HardwareProduct, Twin: model.Twin{Machine: model.Machine{Hardware: "bbbb"}, Why: "two"},
 			},
 			Settings: model.EffectiveSettings{RAMRatio: 1.5, CPURatio: 4, Overhead: units.GiB},
 			Facts: model.NodeFacts{

@@ -90,6 +90,8 @@ func state(node *berthv1.Node) string {
 		state += ",draining"
 	case node.GetMaintenance():
 		state += ",maintenance"
+	case node.GetUnanswered() != "":
+		state += ",unanswering"
 	}
 	return state
 }
@@ -109,6 +111,9 @@ func reasons(node *berthv1.Node) string {
 	}
 	if node.GetMaintenanceReason() != "" {
 		parts = append(parts, "maintenance: "+node.GetMaintenanceReason())
+	}
+	if node.GetUnanswered() != "" {
+		parts = append(parts, node.GetUnanswered())
 	}
 	return strings.Join(parts, "; ")
 }

@@ -602,6 +602,7 @@ type Node struct {
 	// Percent of the time in which vCPUs of what it runs waited for a CPU, on average over all vCPUs; absent: nothing tells.
 	VcpuDelayPercent *float64 `protobuf:"fixed64,44,opt,name=vcpu_delay_percent,json=vcpuDelayPercent,proto3,oneof" json:"vcpu_delay_percent,omitempty"`
 	MetricsAddress   string   `protobuf:"bytes,70,opt,name=metrics_address,json=metricsAddress,proto3" json:"metrics_address,omitempty"` // HOST:PORT at which its agent's figures are read; empty: on its own machine alone
+	Unanswered       string   `protobuf:"bytes,71,opt,name=unanswered,proto3" json:"unanswered,omitempty"`                               // since when it does not answer starts, so that it gets none, and what ends that; empty: it answers
 	Warnings         []string `protobuf:"bytes,60,rep,name=warnings,proto3" json:"warnings,omitempty"`                                   // what its vCPUs come to beyond what it has, although nothing refuses that
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -857,6 +858,13 @@ func (x *Node) GetVcpuDelayPercent() float64 {
 func (x *Node) GetMetricsAddress() string {
 	if x != nil {
 		return x.MetricsAddress
+	}
+	return ""
+}
+
+func (x *Node) GetUnanswered() string {
+	if x != nil {
+		return x.Unanswered
 	}
 	return ""
 }
@@ -7224,7 +7232,7 @@ var File_berth_v1_resources_proto protoreflect.FileDescriptor
 
 const file_berth_v1_resources_proto_rawDesc = "" +
 	"\n" +
-	"\x18berth/v1/resources.proto\x12\bberth.v1\x1a\x15berth/v1/estate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd1\n" +
+	"\x18berth/v1/resources.proto\x12\bberth.v1\x1a\x15berth/v1/estate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xf1\n" +
 	"\n" +
 	"\x04Node\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
@@ -7265,7 +7273,10 @@ const file_berth_v1_resources_proto_rawDesc = "" +
 	"\vagent_lacks\x18) \x03(\tR\n" +
 	"agentLacks\x121\n" +
 	"\x12vcpu_delay_percent\x18, \x01(\x01H\x01R\x10vcpuDelayPercent\x88\x01\x01\x12'\n" +
-	"\x0fmetrics_address\x18F \x01(\tR\x0emetricsAddress\x12\x1a\n" +
+	"\x0fmetrics_address\x18F \x01(\tR\x0emetricsAddress\x12\x1e\n" +
+	"\n" +
+	"unanswered\x18G \x01(\tR\n" +
+	"unanswered\x12\x1a\n" +
 	"\bwarnings\x18< \x03(\tR\bwarnings\x1a7\n" +
 	"\tKeysEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
