@@ -98,6 +98,9 @@ func (a *Agent) CallBy(dial func(ctx context.Context, network, address string) (
 // Welcomed is when a leader has welcomed the agent last, and how often one has; the zero time: none has.
 func (a *Agent) Welcomed() (last time.Time, times int) { return a.orders.welcomed() }
 
+// Mute has the agent report as it should and answer no order.
+func (a *Agent) Mute() { a.orders.mute.Store(true) }
+
 // Samples is how many samples the node has made.
 func (a *Agent) Samples() int { return a.node.samples() }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -20,6 +21,7 @@ type jobs struct {
 	node    *node
 	fleet   *Fleet
 	results chan *berthv1.CommandResult
+	mute    atomic.Bool // it does nothing that it is told, and says nothing of it
 
 	mu       sync.Mutex
 	answered map[step]*berthv1.CommandResult
@@ -46,8 +48,11 @@ func newJobs(n *node, fleet *Fleet) *jobs {
 	}
 }
 
-// Do answers a command before it returns, unless it is a migration and the fleet holds these.
+// Do answers a command before it returns, unless it is a migration and the fleet holds these, or the agent is mute.
 func (j *jobs) Do(_ context.Context, command *berthv1.Command) {
+	if j.mute.Load() {
+		return
+	}
 	j.mu.Lock()
 	if command.GetMigrate() != nil && j.fleet.holding.Load() {
 		j.held[step{command.GetOperationId(), command.GetStep()}] = command
