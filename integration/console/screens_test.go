@@ -29,7 +29,8 @@ func (s *site) screens() map[string]string {
 	for path, shows := range map[string]string{
 		"/": "node3", "/nodes/node1": longName, "/vms": "db1", "/vms?state=running&node=node2": "web1", "/vms?vm=web1": "Where it has been",
 		"/vms/web1": "Why is it there?", "/vms/web2": "Description", "/vms/" + longName: "Why is it there?", "/moves": "Live migrations",
-		"/operations/{operation}": "What each step was decided on", "/groups": "spread", "/plans": "proposed", "/plans/{plan}": "Moves", "/events": "vm.",
+		"/operations/{operation}": "What each step was decided on", "/groups": "spread", "/plans": "proposed",
+		"/plans/{plan}": "Moves", "/events": "vm.",
 		"/events?called=1": "only what somebody asked for", "/events?of=decisions": "decision",
 		"/decisions/{decision}": "Each node against each rule", "/vms/web1/week": "167 of 168 hours",
 		"/vms/" + longName + "/week": "of the time, on Mon 1",

@@ -210,8 +210,20 @@ func raise(ctx context.Context, folder string, coordinators *testbed.Coordinator
 	if err := agents.Run(); err != nil {
 		return nil, err
 	}
-	_, err = agents.AwaitBack(ctx, begun, patience)
-	return agents, err
+	if _, err = agents.AwaitBack(ctx, begun, patience); err != nil {
+		return nil, err
+	}
+	// Whoever was welcomed has not told of itself yet, and nothing can be placed there before.
+	return agents, testbed.Await(ctx, "all nodes to be up", patience, func(ctx context.Context) error {
+		answer, err := coordinators.Members[0].API.Status(ctx, connect.NewRequest(&berthv1.StatusRequest{}))
+		if err != nil {
+			return err
+		}
+		if up := int(answer.Msg.GetNodesUp()); up < nodes {
+			return fmt.Errorf("%d of %d are", up, nodes)
+		}
+		return nil
+	})
 }
 
 // visits are what several visits took: in seconds, and in bytes.
