@@ -162,10 +162,11 @@ func (d *Disks) Grown(
 	return commands
 }
 
-// Spare notes at each step of a migration on which node a copy of its VM's disk is that it has made and that nobody needs, by disk.
+// Spare notes at each step of a migration on which node a copy of its VM's disk is that it has made and that nobody needs, by disk. Where
+// a person keeps neither guest the disks of both nodes are needed: nobody has seen them.
 func Spare(spare map[string]string, op *operation.Operation, vm *model.VM) {
 	switch {
-	case op.Phase == operation.Copying:
+	case op.Phase == operation.Copying, op.Resolution == operation.KeepNone:
 		delete(spare, machine.DiskName(op.VM))
 	case op.Phase == operation.Discarding && op.Leftover == op.Target && vm.Holder == op.Source && !op.Revert:
 		spare[machine.DiskName(op.VM)] = op.Target
