@@ -23,7 +23,7 @@ func (t *transition) leaveCopies(whole bool) {
 // parkCopied parks a migration, and keeps the copies of disks on its target: whoever decides that neither guest is kept has not seen the
 // disks on the source.
 func parkCopied(t *transition, whole bool, why string) {
-	if t.VM.Holder == t.Operation.Source {
+	if t.VM.Holder != t.Operation.Target {
 		t.leaveCopies(whole)
 	}
 	t.park(why)

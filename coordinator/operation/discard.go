@@ -79,10 +79,13 @@ func (t *transition) discarded() {
 
 func revertAnswered(t *transition, answer Answer) bool {
 	t.noteAnswer(answer)
-	if answer.Outcome == OutcomeDone {
-		t.end(Failed, t.Operation.Message)
-	} else {
+	switch {
+	case answer.Outcome != OutcomeDone:
 		t.enter(Judging)
+	case t.Operation.resolved():
+		sourceKept(t)
+	default:
+		t.end(Failed, t.Operation.Message)
 	}
 	return true
 }

@@ -85,13 +85,11 @@ func Resolve(
 	switch keep {
 	case KeepSource:
 		next.SourceEpoch = t.VM.LastEpoch
-		t.VM.Copies = nil // its guest has the disks there open
 	case KeepTarget:
 		next.Epoch = t.VM.LastEpoch
-	case KeepNone:
-		if op.CopyStorage && vm.Holder == op.Source {
-			t.leaveCopies(false)
-		}
+	}
+	if keep != KeepTarget && op.CopyStorage && vm.Holder != op.Target {
+		t.leaveCopies(false) // until the source has answered, nobody has seen the disks there
 	}
 	t.closeNext("")
 	return t.Next, nil
@@ -174,7 +172,7 @@ func markAnswered(t *transition, answer Answer) bool {
 		if paused {
 			t.enter(Reverting)
 		} else {
-			t.end(Failed, op.Message)
+			sourceKept(t)
 		}
 		return true
 	}
@@ -189,6 +187,16 @@ func markAnswered(t *transition, answer Answer) bool {
 		t.moved()
 	}
 	return true
+}
+
+// sourceKept ends a migration of which a person keeps the source's guest. That has its disks open, so the copies are of no use any more.
+func sourceKept(t *transition) {
+	if t.VM.Copies == nil {
+		t.end(Failed, t.Operation.Message)
+		return
+	}
+	t.VM.Copies = nil
+	t.clear(t.Operation.Target)
 }
 
 // parkAgain gives an operation back to the person: the decision could not be carried out.

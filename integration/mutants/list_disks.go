@@ -38,7 +38,23 @@ var diskMutants = []mutant{
 	},
 	{
 		name: "who-keeps-no-guest-keeps-no-disk", file: "coordinator/operation/copies.go", suite: inOperation.only("KeepsNeither"),
-		is: "if t.VM.Holder == t.Operation.Source {", becomes: "if t.VM.Holder == \"\" {",
+		is: "if t.VM.Holder != t.Operation.Target {", becomes: "if t.VM.Holder == \"\" {",
+	},
+	{
+		name: "who-keeps-the-source-has-no-copies-before-it-answers", file: "coordinator/operation/resolve.go",
+		suite: inOperation.only("UntilTheSource"),
+		is:    "next.SourceEpoch = t.VM.LastEpoch\n\tcase", becomes: "next.SourceEpoch, t.VM.Copies = t.VM.LastEpoch, nil\n\tcase",
+	},
+	{
+		name: "who-keeps-no-guest-of-an-older-release-keeps-no-disk", file: "coordinator/operation/resolve.go",
+		suite:   inOperation.only("UntilTheSource"),
+		is:      "if keep != KeepTarget && op.CopyStorage && vm.Holder != op.Target {",
+		becomes: "if keep == KeepSource && op.CopyStorage && vm.Holder != op.Target {",
+	},
+	{
+		name: "copies-stay-though-the-source-has-its-disks-open", file: "coordinator/operation/discard.go",
+		suite: inOperation.only("UntilTheSource"),
+		is:    "\t\tsourceKept(t)\n\tdefault", becomes: "\t\tt.end(Failed, t.Operation.Message)\n\tdefault",
 	},
 	{
 		name: "discard-the-disks-of-who-was-handed-over", file: "coordinator/operation/discard.go", suite: inOperation.only("KeepsNeither"),

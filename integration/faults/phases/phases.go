@@ -73,7 +73,7 @@ var follows = map[operation.Kind]map[operation.Phase][]operation.Phase{
 		operation.HandedOver: {operation.Judging, operation.Discarding, operation.Clearing, operation.Ended},
 		operation.Discarding: {operation.Reverting, operation.Judging, operation.Clearing, operation.Marking, operation.Ended},
 		operation.Marking:    {operation.HandedOver, operation.Reverting, operation.Judging, operation.Clearing, operation.Ended},
-		operation.Reverting:  {operation.Judging, operation.Ended},
+		operation.Reverting:  {operation.Judging, operation.Clearing, operation.Ended},
 		operation.Clearing:   {operation.Ended},
 	},
 }
