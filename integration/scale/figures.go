@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"time"
@@ -53,18 +54,22 @@ var figures = []figure{
 }
 
 // cpu is what doing something so often takes of the processors, each time, in seconds. It is done once before.
-func cpu(times int, do func(i int) error) (float64, error) {
+func (s *site) cpu(times int, do func(i int) error) (float64, error) {
 	if err := do(0); err != nil {
 		return 0, err
 	}
 	runtime.GC()
+	if err := s.profile.begin(); err != nil {
+		return 0, err
+	}
 	begun := spent()
 	for i := range times {
 		if err := do(i + 1); err != nil {
-			return 0, err
+			return 0, errors.Join(err, s.profile.end())
 		}
 	}
-	return (spent() - begun).Seconds() / float64(times), nil
+	took := spent() - begun
+	return took.Seconds() / float64(times), s.profile.end()
 }
 
 // spent is the CPU time of this process.
@@ -78,7 +83,7 @@ func spent() time.Duration {
 
 func takeView(_ context.Context, s *site) (float64, error) {
 	s.settle()
-	return cpu(2000, func(i int) error {
+	return s.cpu(2000, func(i int) error {
 		s.agents.report(i)
 		s.inventory.View(s.store.Snapshot(), time.Now())
 		return nil
@@ -87,7 +92,7 @@ func takeView(_ context.Context, s *site) (float64, error) {
 
 func takeColumns(_ context.Context, s *site) (float64, error) {
 	s.settle()
-	return cpu(1000, func(i int) error {
+	return s.cpu(1000, func(i int) error {
 		s.agents.report(i)
 		s.inventory.View(s.store.Snapshot(), time.Now()).Columns(model.DefaultCluster)
 		return nil
@@ -136,7 +141,7 @@ func (s *site) starts(ctx context.Context, what string, withDisk bool) (float64,
 	sum := 0.0
 	for round := range rounds {
 		s.settle()
-		took, err := cpu(starts, func(i int) error { return s.start(ctx, fmt.Sprint(what, "-", round, "-", i), withDisk) })
+		took, err := s.cpu(starts, func(i int) error { return s.start(ctx, fmt.Sprint(what, "-", round, "-", i), withDisk) })
 		if err != nil {
 			return 0, err
 		}
@@ -200,7 +205,7 @@ func takeShared(ctx context.Context, s *site) (float64, error) {
 
 func takeStatus(ctx context.Context, s *site) (float64, error) {
 	s.settle()
-	return cpu(20, func(i int) error {
+	return s.cpu(20, func(i int) error {
 		s.agents.report(i)
 		_, err := s.api.Status(ctx, connect.NewRequest(&berthv1.StatusRequest{}))
 		return err
@@ -209,7 +214,7 @@ func takeStatus(ctx context.Context, s *site) (float64, error) {
 
 func takeNodes(ctx context.Context, s *site) (float64, error) {
 	s.settle()
-	return cpu(10, func(i int) error {
+	return s.cpu(10, func(i int) error {
 		s.agents.report(i)
 		_, err := s.api.ListNodes(ctx, connect.NewRequest(&berthv1.ListNodesRequest{}))
 		return err
@@ -218,7 +223,7 @@ func takeNodes(ctx context.Context, s *site) (float64, error) {
 
 func takePage(ctx context.Context, s *site) (float64, error) {
 	s.settle()
-	return cpu(20, func(i int) error {
+	return s.cpu(20, func(i int) error {
 		s.agents.report(i)
 		_, err := s.api.ListVMs(ctx, connect.NewRequest(&berthv1.ListVMsRequest{}))
 		return err
@@ -227,7 +232,7 @@ func takePage(ctx context.Context, s *site) (float64, error) {
 
 func takeList(ctx context.Context, s *site) (float64, error) {
 	s.settle()
-	return cpu(1, func(int) error {
+	return s.cpu(1, func(int) error {
 		token := ""
 		for {
 			page, err := s.api.ListVMs(ctx, connect.NewRequest(&berthv1.ListVMsRequest{PageToken: token}))
@@ -243,7 +248,7 @@ func takeList(ctx context.Context, s *site) (float64, error) {
 
 func takeDrain(ctx context.Context, s *site) (float64, error) {
 	s.settle()
-	return cpu(3, func(i int) error {
+	return s.cpu(3, func(i int) error {
 		_, err := s.api.DrainNode(ctx, connect.NewRequest(&berthv1.DrainNodeRequest{Node: nodeID(i), DryRun: true}))
 		return err
 	})
@@ -251,7 +256,7 @@ func takeDrain(ctx context.Context, s *site) (float64, error) {
 
 func takeCapacity(ctx context.Context, s *site) (float64, error) {
 	s.settle()
-	return cpu(3, func(int) error {
+	return s.cpu(3, func(int) error {
 		_, err := s.api.Capacity(ctx, connect.NewRequest(&berthv1.CapacityRequest{MemoryBytes: 4 << 30, Vcpus: 2}))
 		return err
 	})
@@ -313,7 +318,7 @@ func (s *site) saved() (*bytes.Buffer, error) {
 }
 
 func takeSave(_ context.Context, s *site) (float64, error) {
-	return cpu(1, func(int) error { _, err := s.saved(); return err })
+	return s.cpu(1, func(int) error { _, err := s.saved(); return err })
 }
 
 func takeBytes(_ context.Context, s *site) (float64, error) {
@@ -326,7 +331,7 @@ func takeLoad(_ context.Context, s *site) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return cpu(1, func(int) error { _, err := state.Load(bytes.NewReader(out.Bytes())); return err })
+	return s.cpu(1, func(int) error { _, err := state.Load(bytes.NewReader(out.Bytes())); return err })
 }
 
 // takeEnrol enrols machines that nothing is known of, with one token. A decision would be made after each: its view has the new node.
@@ -353,7 +358,7 @@ func takeEnrol(ctx context.Context, s *site) (float64, error) {
 		}
 	}
 	s.settle()
-	return cpu(machines, func(i int) error {
+	return s.cpu(machines, func(i int) error {
 		_, err := s.api.Enrol(ctx, connect.NewRequest(requests[i]))
 		s.inventory.View(s.store.Snapshot(), time.Now())
 		return err

@@ -2,15 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"math"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
-	"runtime/pprof"
 	"slices"
 	"strconv"
 	"strings"
@@ -90,7 +87,7 @@ func read() (o order, err error) {
 	storm := flag.Bool("storm", true, "take also the figures of coordinators and agents that are processes of their own")
 	flag.StringVar(&o.programs, "bin", "bin", "directory of berth")
 	flag.StringVar(&o.dir, "dir", "/var/tmp", "where the coordinators' data goes: on a disk, not on a tmpfs")
-	flag.StringVar(&o.profile, "profile", "", "file that a profile of the CPU is written to, of the figures at the last size")
+	flag.StringVar(&o.profile, "profile", "", "files that profiles of the CPU are written to, NAME.1 and so on: of each timed part at the last size")
 	flag.StringVar(&o.heap, "heap", "", "file that a profile of the heap is written to, after the figures at the last size")
 	flag.Parse()
 	o.figures = figures
@@ -136,8 +133,8 @@ func (o *order) measure(ctx context.Context) ([][]float64, error) {
 	return table, nil
 }
 
-// alone takes the figures of a coordinator in this process. What it does at the last size is profiled into a file, if one is given, and
-// what is on the heap then into another one.
+// alone takes the figures of a coordinator in this process. What is timed at the last size is profiled, if that is asked for, and what is
+// on the heap after it.
 func (o *order) alone(ctx context.Context, table [][]float64, nodes int, last bool) error {
 	if !slices.ContainsFunc(o.figures, func(f figure) bool { return f.take != nil }) {
 		return nil
@@ -146,16 +143,8 @@ func (o *order) alone(ctx context.Context, table [][]float64, nodes int, last bo
 	if err != nil {
 		return err
 	}
-	if o.profile != "" && last {
-		file, err := os.Create(o.profile)
-		if err != nil {
-			return err
-		}
-		defer file.Close() //nolint:errcheck // a profile that is cut off says so when it is read
-		if err := pprof.StartCPUProfile(file); err != nil {
-			return err
-		}
-		defer pprof.StopCPUProfile()
+	if last {
+		s.profile.name = o.profile
 	}
 	for i := range o.figures {
 		if o.figures[i].take == nil {
@@ -208,16 +197,6 @@ func (o *order) storms(ctx context.Context, table [][]float64, nodes int) error 
 		}
 	}
 	return nil
-}
-
-// keepHeap writes what is on the heap into a file.
-func keepHeap(path string) error {
-	file, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	runtime.GC()
-	return errors.Join(pprof.Lookup("heap").WriteTo(file, 0), file.Close())
 }
 
 func (o *order) tell(table [][]float64) error {

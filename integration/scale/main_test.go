@@ -8,14 +8,19 @@ import (
 
 // Every figure can be taken, and the slope of what does not grow is none.
 func TestEveryFigureIsTaken(t *testing.T) {
-	heap := filepath.Join(t.TempDir(), "heap")
-	o := order{sizes: []int{20, 60}, figures: figures, profile: filepath.Join(t.TempDir(), "profile"), heap: heap}
+	heap, profile := filepath.Join(t.TempDir(), "heap"), filepath.Join(t.TempDir(), "profile")
+	o := order{sizes: []int{20, 60}, figures: figures, profile: profile, heap: heap}
 	table, err := o.measure(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if written, err := os.Stat(heap); err != nil || written.Size() == 0 {
 		t.Errorf("no profile of the heap is written: %v", err)
+	}
+	for _, first := range []string{profile + ".1", profile + ".2"} {
+		if written, err := os.Stat(first); err != nil || written.Size() == 0 {
+			t.Errorf("no profile of a timed part is written: %v", err)
+		}
 	}
 	for i, one := range figures {
 		for _, value := range table[i] {

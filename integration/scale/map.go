@@ -22,7 +22,7 @@ func takeMap(ctx context.Context, s *site) (float64, error) {
 		Now: time.Now, Log: hclog.NewNullLogger(),
 		Desk: openDesk{berthv1connect.NewBerthServiceClient(&http.Client{Transport: within{calls}}, "http://coordinator.inside")},
 	}).Handler()
-	return cpu(5, func(i int) error {
+	return s.cpu(5, func(i int) error {
 		s.agents.report(i)
 		request := httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil)
 		request.AddCookie(&http.Cookie{Name: "__Host-berth", Value: "scale"})

@@ -49,6 +49,8 @@ type site struct {
 	ended  sync.WaitGroup
 	dir    string
 	rested bool // its leader has led for a while
+
+	profile profile
 }
 
 // raise makes a site of so many nodes, all of them heard.
