@@ -260,11 +260,16 @@ func (v *View) revised(name string, old *stale) *Columns {
 	}
 	revise(&c.AtWork, rows, nodes, atWorkOf)
 	c.reviseKeys(v.clusters[name].Record.NodeKeys, rows, nodes)
-	if slices.ContainsFunc(rows, func(row int) bool { return oldestOf(old.nodes.At(row)) != oldestOf(members.At(row)) }) {
+	if slices.ContainsFunc(rows, func(row int) bool {
+		return oldestOf(old.nodes.At(row)) == c.Oldest && oldestOf(members.At(row)) < c.Oldest
+	}) {
 		c.Oldest = 0
 		for _, node := range members.All() {
 			c.Oldest = max(c.Oldest, oldestOf(node))
 		}
+	}
+	for _, row := range rows {
+		c.Oldest = max(c.Oldest, oldestOf(members.At(row)))
 	}
 	if c.Headroom != nil {
 		fresh := headroomOf(c.Headroom.Spare, nodes)
