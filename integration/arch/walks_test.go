@@ -2,6 +2,7 @@ package arch
 
 import (
 	"go/ast"
+	"slices"
 	"testing"
 )
 
@@ -60,6 +61,37 @@ var nodeWalkers = map[string]string{
 	"coordinator/inventory/turning.go":           "once a leadership, and after a restore: the nodes that may fall silent",
 	"coordinator/inventory/view.go":              "a view that is made of no earlier one",
 	"coordinator/moving/traffic.go":              "a step of a plan: which nodes are in its cluster",
+}
+
+// viewWalkers are the files below that may walk all nodes or VMs of a view, with the reason.
+var viewWalkers = map[string]string{
+	"coordinator/api/adopt.go":                 "a look at a live operation: which nodes show its VM",
+	"coordinator/api/fence.go":                 "a look at status: silent nodes that VMs wait for",
+	"coordinator/api/ha.go":                    "a look at high availability: what each node does for it",
+	"coordinator/api/problem.go":               "a look at status: what is wrong with nodes",
+	"coordinator/api/problem_agent.go":         "a look at status: agents that are not as they should be",
+	"coordinator/api/status.go":                "a look at status: how many nodes are up",
+	"coordinator/api/capacities/capacities.go": "a look at capacity: what is free on the nodes",
+	"coordinator/api/lastknown/heard.go":       "what the leader hears of the nodes has a line for each that is not as usual",
+	"coordinator/estate/fleet.go":              "once a pass over a cluster, which looks at all its VMs",
+	"coordinator/metrics/node.go":              "a page for Prometheus has all nodes on it",
+	"coordinator/metrics/site.go":              "a page for Prometheus counts all nodes",
+	"coordinator/placement/across/across.go":   "a start where the site has special labels: how many of them each cluster has",
+	"coordinator/scenario/format/export.go":    "an export of a whole site",
+	"coordinator/targets/handler.go":           "a list for Prometheus of what to scrape has all nodes on it",
+	"coordinator/view/accounting.go":           "a view that is made of no earlier one",
+	"coordinator/view/around.go":               "the first request for a network or a CPU model: later columns take the list over",
+	"coordinator/view/cpu.go":                  "once after a change of what nodes tell of CPU models",
+	"coordinator/view/gather.go":               "columns that are made of no earlier ones",
+	"coordinator/view/groups.go":               "once after a change of groups, of labels, or of where VMs are: who carries a label",
+	"coordinator/view/grown.go":                "a look at what more nodes would hold",
+	"coordinator/view/invariants.go":           "a check of a whole view",
+	"coordinator/view/later.go":                "once the agent that reports most slowly reports faster",
+	"coordinator/view/pools.go":                "a decision where there are pools, and once after a change of disks: whose they are",
+	"coordinator/view/shown.go":                "a look at status: which VMs run, and which do not",
+	"coordinator/view/silence.go":              "once a pass of a plan: whether many nodes are silent at once",
+	"coordinator/view/usage.go":                "a start with several clusters to choose from: how full each is",
+	"coordinator/view/whatif.go":               "a look for a node by its name",
 }
 
 // expanders are the files below that may have the members of groups worked out from the records of all VMs, with the reason.
@@ -125,6 +157,19 @@ func TestNobodyElseWalksAllVMs(t *testing.T) {
 	}.check(t, outsideOfTheState)
 }
 
+// The nodes of a view, and its VMs, are walked by a method of their list. So the name of the list tells what is walked.
+func TestNobodyElseWalksAView(t *testing.T) {
+	walks{
+		on: []string{"Nodes", "nodes", "members", "VMs", "vms"},
+		of: func(called string, arguments int) bool {
+			return arguments == 0 && (called == "All" || called == "Slice")
+		},
+		may:  viewWalkers,
+		told: "walks all nodes or VMs of a view: ask for those that it is about, or say in viewWalkers why it has to",
+		idle: "does not walk all nodes or VMs of a view",
+	}.check(t, outsideOfTheState)
+}
+
 func outsideOfTheState(pkg string) bool {
 	return withinAny(pkg, []string{"coordinator/..."}) && !withinAny(pkg, []string{"coordinator/state"})
 }
@@ -132,6 +177,7 @@ func outsideOfTheState(pkg string) bool {
 // walks are calls that only the files with a reason make.
 type walks struct {
 	from       string                                  // the package whose function it is; empty: any function or method
+	on         []string                                // the names that what it is a method of may have; empty: any
 	of         func(called string, arguments int) bool // tells by the name of what is called whether it is one
 	may        map[string]string                       // reasons, by file
 	told, idle string                                  // what is said of a file without a reason, and of a reason without a call
@@ -140,7 +186,20 @@ type walks struct {
 // by tells whether what is called is of the package that is meant.
 func (w walks) by(called *ast.SelectorExpr) bool {
 	name, is := called.X.(*ast.Ident)
-	return w.from == "" || is && name.Name == w.from
+	return (w.from == "" || is && name.Name == w.from) && (len(w.on) == 0 || slices.Contains(w.on, lastName(called.X)))
+}
+
+// lastName is what an expression is known by: its own name, that of its field, or that of the method which gives it.
+func lastName(of ast.Expr) string {
+	switch x := of.(type) {
+	case *ast.Ident:
+		return x.Name
+	case *ast.SelectorExpr:
+		return x.Sel.Name
+	case *ast.CallExpr:
+		return lastName(x.Fun)
+	}
+	return ""
 }
 
 // check looks for them in the packages that a function picks.
