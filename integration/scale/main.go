@@ -87,7 +87,7 @@ func read() (o order, err error) {
 	storm := flag.Bool("storm", true, "take also the figures of coordinators and agents that are processes of their own")
 	flag.StringVar(&o.programs, "bin", "bin", "directory of berth")
 	flag.StringVar(&o.dir, "dir", "/var/tmp", "where the coordinators' data goes: on a disk, not on a tmpfs")
-	flag.StringVar(&o.profile, "profile", "", "files that profiles of the CPU are written to, NAME.1 and so on: of each timed part at the last size")
+	flag.StringVar(&o.profile, "profile", "", "files that profiles of the CPU go to, NAME.1 and so on: of each timed part at the last size")
 	flag.StringVar(&o.heap, "heap", "", "file that a profile of the heap is written to, after the figures at the last size")
 	flag.Parse()
 	o.figures = figures
