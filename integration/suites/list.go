@@ -145,7 +145,8 @@ func test(p part, others []string, integration string) ([]suite, error) {
 		tests(
 			"development", "-count", "1", "-timeout", "40m",
 			"./integration/acceptance", "./integration/adversary", "./integration/arch", "./integration/conformance",
-			"./integration/fuzz", "./integration/goals", "./integration/hostkeys", "./integration/lab/demo", "./integration/loopback", "./integration/manual",
+			"./integration/fuzz", "./integration/goals", "./integration/hostkeys", "./integration/lab/demo", "./integration/loopback",
+			"./integration/manual",
 			"./integration/mutants", "./integration/scale", "./integration/simagent", "./integration/suggestions", "./integration/suites",
 			"./integration/traces", "./integration/writer", "./packaging/...",
 		),

@@ -10,8 +10,8 @@ import (
 	"berth/coordinator/cli/term"
 )
 
-// Where there is a display the desktop opens the console. The address is a secret: it stands in a file that only its owner reads, and not on
-// a command line. A desktop that opens nothing leaves it to the person.
+// Where there is a display the desktop opens the console. The address is a secret: it stands in a file that only its owner reads, and
+// not on a command line. A desktop that opens nothing leaves it to the person.
 func TestTheDesktopOpensTheConsole(t *testing.T) {
 	for name, c := range map[string]struct {
 		exit    string // of the desktop

@@ -48,8 +48,8 @@ func (t *traces) begin(question any) time.Time {
 	return t.now()
 }
 
-// requestOf is a request that changes something, and its field that says which one it is; nil: it has none. Those that go on with what others
-// have begun, or end it, are not the begin of it.
+// requestOf is a request that changes something, and its field that says which one it is; nil: it has none. Those that go on with what
+// others have begun, or end it, are not the begin of it.
 func requestOf(question any) (protoreflect.Message, protoreflect.FieldDescriptor) {
 	switch question.(type) {
 	case *berthv1.CancelOperationRequest, *berthv1.ResolveOperationRequest,
