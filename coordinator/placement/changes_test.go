@@ -13,6 +13,7 @@ import (
 	"berth/coordinator/model"
 	"berth/coordinator/placement/key"
 	"berth/coordinator/placement/policies"
+	"berth/coordinator/unanswered"
 	"berth/shared/units"
 )
 
@@ -53,6 +54,8 @@ func TestChangesOfARefusalAreTrue(t *testing.T) {
 				node.Settings.RAMRatio = &ratio
 			case "running":
 				node.Maintenance = false
+			case "answering":
+				node.Unanswered = unanswered.Mark{}
 			case "pin":
 				asked.Pinned = ""
 			case "storage":

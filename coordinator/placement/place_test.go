@@ -141,9 +141,11 @@ func TestTheRecordOfALargeClusterIsBounded(t *testing.T) {
 	}
 }
 
+// Spare room is left out: restarts are planned one after the other, and a plan of that kind may end worse where it has more room.
 func TestMoreMemoryNeverTurnsAdmitIntoRefuse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, request, seed := draws(t)
+		delete(s.cluster.Settings, model.SettingSpareNodes)
 		policy := s.policy()
 		policy.Gate = policies.Gate{Kind: policies.GateOff} // #RAM scores; only constraints are hard
 		before := Explain(Place(s.view(), request, policy, seed))
