@@ -122,6 +122,17 @@ func TestMembers(t *testing.T) {
 		}
 		_, err := join(third, addresses(third.record))
 		wantRefusal(t, err, rpc.Denied, "coordinator/"+third.record.Name)
+		said := ""
+		for _, event := range lead.store.Snapshot().Events(0) {
+			if event.Kind == "coordinator.removed" && event.Caller == "operator/alice" {
+				said = event.Message
+			}
+		}
+		for _, command := range []string{"'berth ca rotate'", "'berth ca rotate libvirt'", "'berth ca rotate qemu'"} {
+			if !strings.Contains(said, command) { // it has the keys of all three
+				t.Errorf("the history does not name %s: %q", command, said)
+			}
+		}
 	})
 	t.Run("that lead hand over and go", func(t *testing.T) {
 		if err := remove(lead, lead.record.Name); err != nil {

@@ -1,6 +1,9 @@
 package cli_test
 
 import (
+	"cmp"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -67,6 +70,32 @@ func libvirts() *berthv1.AuthorityProgress {
 }
 
 // What people read in each phase of the replacement of an authority, and of each thing that they may do about it.
+// What a removed coordinator still has is replaced by the commands that are printed, as they are printed: all three authorities.
+func TestWhoRemovesACoordinatorIsToldWhatReplacesItsKeys(t *testing.T) {
+	f := clitest.Steady()
+	f.OnRotate = func(*berthv1.RotateAuthorityRequest) (*berthv1.RotateAuthorityResponse, error) {
+		return &berthv1.RotateAuthorityResponse{}, nil
+	}
+	w, _ := clitest.NewSite(t, f)
+	said := w.Run("coordinator", "delete", "coord3", "--yes")
+	_, next, found := strings.Cut(said.Out, "\nnext:\n")
+	if said.Exit != term.Done || !found {
+		t.Fatalf("exit %d, %s%s", said.Exit, said.Out, said.ErrOut)
+	}
+	for line := range strings.Lines(next) {
+		if ran := w.Run(strings.Fields(line)[1:]...); ran.Exit != term.Done {
+			t.Errorf("%s: exit %d, %s", line, ran.Exit, ran.ErrOut)
+		}
+	}
+	var replaced []string
+	for _, asked := range clitest.Asked[berthv1.RotateAuthorityRequest](f) {
+		replaced = append(replaced, cmp.Or(asked.GetName(), "cluster"))
+	}
+	if want := []string{"cluster", "libvirt", "qemu"}; !slices.Equal(replaced, want) {
+		t.Errorf("%v are replaced, want %v", replaced, want)
+	}
+}
+
 func TestTheReplacementOfAnAuthorityIsToldInEachPhase(t *testing.T) {
 	const trust, renewed, tokens = "until all have said that they trust it", "until all have a certificate by it",
 		"until the tokens have ended that were made before, an hour at most"

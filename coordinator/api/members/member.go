@@ -98,6 +98,11 @@ func memberByRef(p *answer.Moment, ref string) (model.Member, bool) {
 	return p.MemberByName(ref)
 }
 
+// forgotten is what the history says of a coordinator that was removed. Its record is gone, and the keys of the authorities that it had are
+// not: libvirt of the nodes lets in whoever shows a certificate that is signed with the one of libvirt, until that is replaced.
+const forgotten = "forgotten; its certificate is of no more use, but it has the keys of the authorities, and with them it is root on every " +
+	"hypervisor: run 'berth ca rotate', 'berth ca rotate libvirt' and 'berth ca rotate qemu'"
+
 // RemoveMember takes a coordinator out of the Raft configuration, and then forgets it: its certificate is of no more use.
 // A leader that is to be removed hands the leadership over first, and the next one does it.
 func (s *Calls) RemoveMember(
@@ -129,7 +134,7 @@ func (s *Calls) RemoveMember(
 		command := state.Command{
 			Kind: "remove coordinator", Expect: []state.Expectation{expectMember(member)},
 			Delete: []state.Record{{Table: state.Members, ID: member.ID}},
-			Events: []model.Event{p.Event(ctx, "coordinator.removed", "coordinator/"+member.Name, "forgotten; its certificate is of no more use")},
+			Events: []model.Event{p.Event(ctx, "coordinator.removed", "coordinator/"+member.Name, forgotten)},
 		}
 		identities.Remove(p.Snapshot, &command, pki.Identity{Role: pki.RolePeer, ID: member.ID, Name: member.Name}, p.At,
 			gate.CallerOf(ctx).String())

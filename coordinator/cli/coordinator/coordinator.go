@@ -68,7 +68,10 @@ func removeCommand(a *term.App) *cobra.Command {
 		Use: "delete NAME", Aliases: []string{"remove"},
 		Short: "Take a coordinator out of the cluster", Args: term.Arguments(1, "NAME"),
 		Long: `Take a coordinator out of the cluster, for good: to come back it has to join again, with an empty data folder. It is
-refused when those that remain and can be reached would be no majority; --force does it all the same.`,
+refused when those that remain and can be reached would be no majority; --force does it all the same.
+
+It has the keys of the authorities. Whoever has a copy of them is root on every hypervisor until 'berth ca rotate',
+'berth ca rotate libvirt' and 'berth ca rotate qemu' have replaced them.`,
 		Example: `  berth coordinator delete coord3`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := term.Confirm(cmd, yes, fmt.Sprintf("Remove coordinator/%s for good?", args[0])); err != nil {
@@ -83,6 +86,12 @@ refused when those that remain and can be reached would be no majority; --force 
 				Message: answer, Names: []string{"coordinator/" + args[0]},
 				Text: func(p *term.Page, _ bool) {
 					p.Line("coordinator/%s removed; stop its service and empty its data folder", args[0])
+					p.Line("it has the keys of the authorities: whoever has a copy is root on every hypervisor until they are replaced")
+					p.Blank()
+					p.Line("next:")
+					p.Line("  berth ca rotate")
+					p.Line("  berth ca rotate libvirt")
+					p.Line("  berth ca rotate qemu")
 				},
 			})
 		},
