@@ -65,18 +65,25 @@ func installByHand(ctx context.Context, s *site, packages string) error {
 	)
 }
 
-// prepareMigration has the timer's service run now: whoever joined first was told of nobody else.
+// introduced is how long libvirt takes to let a node in that was introduced to it: it restarts for that. It is less than the timer needs
+// to come round, so that what 'node add' did not do is not done for it.
+const introduced = 20 * time.Second
+
+// prepareMigration looks whether 'node add' has let the libvirts of the nodes know of each other: whoever joined first was told of nobody
+// else. Nothing is started here for that.
 func prepareMigration(ctx context.Context, s *site, _ string) error {
-	step("Let the libvirts of the nodes know of each other, as the timer does every few minutes")
-	for _, node := range s.nodes {
-		if err := node.do(ctx, "systemctl is-active berth-libvirt-tls.timer", "systemctl start berth-libvirt-tls.service"); err != nil {
-			return err
-		}
-	}
+	step("The libvirts of the nodes know of each other, without waiting for the timer")
 	for i, node := range s.nodes {
 		other := s.nodes[1-i].name
+		if err := node.do(ctx, "systemctl is-active berth-libvirt-tls.timer"); err != nil {
+			return err
+		}
+		if err := wait(ctx, introduced, func() error {
+			return node.do(ctx, "virsh --connect qemu+tls://"+other+"/system version --daemon")
+		}); err != nil {
+			return err
+		}
 		if err := node.do(ctx,
-			"virsh --connect qemu+tls://"+other+"/system version --daemon",
 			// What QEMU has does not open another host's libvirt.
 			"mkdir -p /tmp/qemus && cd /etc/pki/qemu && cp ca-cert.pem /tmp/qemus/cacert.pem && cp client-cert.pem /tmp/qemus/clientcert.pem"+
 				" && cp client-key.pem /tmp/qemus/clientkey.pem",

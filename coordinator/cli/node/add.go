@@ -76,7 +76,7 @@ have it. Run it again after a failure: what is done is left as it is.`,
 	cmd.Flags().StringVar(&flags.user, "user", "", "`ACCOUNT` on the hosts (default what ssh takes)")
 	cmd.Flags().StringArrayVar(&flags.packages, "package", nil, "`FILE` of the agent's package; repeat it for hosts of several kinds")
 	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "print the commands, run none")
-	cmd.Flags().BoolVar(&flags.noSSH, "no-ssh", false, "print a line for each host that does the same when it is pasted there")
+	cmd.Flags().BoolVar(&flags.noSSH, "no-ssh", false, "print a line for each host, to be pasted there once its package berth-agent is installed")
 	term.Complete(cmd, "user", cobra.NoFileCompletions)
 	return cmd
 }
@@ -106,7 +106,7 @@ func addNodes(a *term.App, cmd *cobra.Command, hosts []string, flags addFlags) e
 		return job.tellCommands(hosts)
 	}
 	if _, err := exec.LookPath("ssh"); err != nil && !flags.noSSH {
-		fmt.Fprintln(cmd.ErrOrStderr(), "berth: there is no ssh on this machine; paste a line on each host instead")
+		fmt.Fprintln(cmd.ErrOrStderr(), "berth: there is no ssh on this machine; install berth-agent on each host and paste its line there")
 		flags.noSSH = true
 	}
 	if flags.noSSH {
@@ -175,9 +175,10 @@ func (j *addition) tellLines(ctx context.Context, hosts []string) error {
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(j.out, "# on %s, as root, within an hour; the package berth-agent has to be installed:\n", host)
+		fmt.Fprintf(j.out, "# on %s, as root, within an hour; install the package berth-agent there before:\n", host)
 		fmt.Fprintf(j.out, "echo %s | %s && %s && berth-agent doctor\n", token, joinLine(j.address, name), startLine)
 	}
+	fmt.Fprintf(j.out, "# libvirt of each host hears of the others within minutes; at once with '%s' on each, once all have joined\n", introduceLine)
 	return nil
 }
 

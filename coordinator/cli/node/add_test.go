@@ -139,7 +139,7 @@ ready: the doctor is content, and node ` + node + ` is up
 		for _, did := range []string{
 			"berth-agent_1_amd64.deb\nall of the agent\n",
 			"berth-agent join coord1:7420 - --name " + node + " --yes\nberth1.agent.secret.fingerprint\n",
-			"systemctl enable --now berth-agent\n", "berth-agent doctor\n",
+			"systemctl enable --now berth-agent\n", "berth-agent doctor\n", "systemctl start berth-libvirt-tls.service\n",
 		} {
 			if !strings.Contains(log, did) {
 				t.Errorf("%s did not do %q:\n%s", host, did, log)
@@ -265,7 +265,8 @@ func TestAddWithoutSSH(t *testing.T) {
 	said := w.Run("node", "add", "hv1", "root@hv2.example", "--no-ssh")
 	const line = "echo berth1.agent.secret.fingerprint | berth-agent join coord1:7420 - --name hv"
 	if said.Exit != term.Done || strings.Count(said.Out, line) != 2 ||
-		!strings.Contains(said.Out, "--name hv2 ") {
+		!strings.Contains(said.Out, "--name hv2 ") || strings.Count(said.Out, "install the package berth-agent there before:\n") != 2 ||
+		strings.Count(said.Out, "'systemctl start berth-libvirt-tls.service' on each") != 1 {
 		t.Errorf("exit %d\n%s%s", said.Exit, said.Out, said.ErrOut)
 	}
 	said = w.Run("node", "add", "hv1", "--dry-run")
