@@ -33,7 +33,7 @@ func TestTheTableHidesNothing(t *testing.T) {
 		t.Errorf("failed are %q, drawn %v", failed, drawn)
 	}
 	for _, want := range []string{
-		"NOT MET", "a (b)", "c (b)", "its suite told nothing: G5", "its suite was not run", "no rotation under load",
+		"NOT MET", "a (b)", "c (b)", "its suite told nothing: G5", "its suite was not run", "no recovery of that size",
 		"killer                                    7       1m5s      3m52s      5m42s",
 	} {
 		if !strings.Contains(out.String(), want) {
