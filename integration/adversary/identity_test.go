@@ -163,6 +163,7 @@ func (c *coordinator) session(files pki.Files, node string) (removed bool, err e
 	stream := berthv1connect.NewAgentServiceClient(c.client(files), "https://"+c.config.Listen.Agent).Session(ctx)
 	opening := hello(node)
 	opening.GetHello().ClusterId = c.clusterID
+	opening.GetHello().Incarnation = fmt.Sprint("boot/", time.Now().UnixNano()) // one that was heard before is refused for that alone
 	if err := stream.Send(opening); err != nil {
 		_, err = stream.Receive() // says why
 		return false, err
@@ -253,14 +254,42 @@ func TestTheAuthoritysKeyMakesNobody(t *testing.T) {
 			}
 		})
 	}
+	c.endedIsNobody(node, agent)
 	// A key that is on record, in a certificate that names another role or another one.
 	key, err := os.ReadFile(agent.Key)
 	c.check(err)
-	if own := c.forgeWith(key, pki.RoleOperator, node); c.status(own) == nil {
+	if own := c.forgeWith(key, pki.RoleOperator, node, time.Now()); c.status(own) == nil {
 		t.Error("a node's key is good for an operator")
 	}
-	if own := c.forgeWith(key, pki.RolePeer, c.id); c.knock(own) == nil {
+	if own := c.forgeWith(key, pki.RolePeer, c.id, time.Now()); c.knock(own) == nil {
 		t.Error("a node's key is good for a coordinator")
+	}
+}
+
+// endedIsNobody shows certificates of keys that are on record, by the authority that counts and for whom they belong to. Only their time
+// tells those that are let in from those that are not.
+func (c *coordinator) endedIsNobody(node string, agent pki.Files) {
+	c.Helper()
+	admin, err := pki.LoadPair(c.admin)
+	c.check(err)
+	signed := func(at time.Time) (operator, agents, peer pki.Files) {
+		of := func(path string, role pki.Role, id string) pki.Files {
+			key, err := os.ReadFile(path)
+			c.check(err)
+			return c.forgeWith(key, role, id, at)
+		}
+		return of(c.admin.Key, pki.RoleOperator, admin.Identity.ID), of(agent.Key, pki.RoleAgent, node),
+			of(filepath.Join(c.config.DataDir, "tls", "peer.key"), pki.RolePeer, c.id)
+	}
+	operator, agents, peer := signed(time.Now())
+	c.check(c.status(operator))
+	if removed, err := c.session(agents, node); err != nil || removed {
+		c.Errorf("the agent's own key is refused: %v", err)
+	}
+	c.check(c.knock(peer))
+	for what, at := range map[string]time.Time{"ended": time.Now().Add(-48 * time.Hour), "not begun": time.Now().Add(48 * time.Hour)} {
+		operator, agents, peer := signed(at)
+		c.shut(what, "expired certificate", operator, agents, peer)
 	}
 }
 
@@ -363,8 +392,8 @@ func TestARemovedCoordinatorIsOut(t *testing.T) {
 	}
 }
 
-// forgeWith signs a certificate for a key that is there.
-func (c *coordinator) forgeWith(keyPEM []byte, role pki.Role, id string) pki.Files {
+// forgeWith signs a certificate of an hour for a key that is there.
+func (c *coordinator) forgeWith(keyPEM []byte, role pki.Role, id string, at time.Time) pki.Files {
 	c.Helper()
 	block, _ := pem.Decode(keyPEM)
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
@@ -373,7 +402,7 @@ func (c *coordinator) forgeWith(keyPEM []byte, role pki.Role, id string) pki.Fil
 	c.check(err)
 	request := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der})
 	who := pki.Identity{Role: role, ID: id, Name: "admin", ClusterID: c.clusterID}
-	certificate, err := c.authority.Sign(request, who, []string{"127.0.0.1"}, time.Now(), time.Hour)
+	certificate, err := c.authority.Sign(request, who, []string{"127.0.0.1"}, at, time.Hour)
 	c.check(err)
 	return c.files(c.authority.CertificatePEM(), certificate, keyPEM)
 }

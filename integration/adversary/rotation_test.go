@@ -45,17 +45,22 @@ func (c *coordinator) shut(what, why string, operator, agent, peer pki.Files) {
 		"the agents' port": func() error { _, err := c.session(agent, pair.Identity.ID); return err },
 		"the Raft port":    func() error { return c.knock(peer) },
 	} {
-		err := ask()
-		for range 50 { // a client that still writes when the connection is closed does not read why
-			if err == nil || strings.Contains(err.Error(), why) {
-				break
-			}
-			err = ask()
-		}
-		if err == nil || !strings.Contains(err.Error(), why) {
+		if err := answer(why, ask); err == nil || !strings.Contains(err.Error(), why) {
 			c.Errorf("%s: %s answers %v, want %q", what, port, err, why)
 		}
 	}
+}
+
+// answer asks until it is told why not: a client that still writes when the connection is closed does not read that.
+func answer(why string, ask func() error) error {
+	err := ask()
+	for range 50 {
+		if err == nil || strings.Contains(err.Error(), why) {
+			break
+		}
+		err = ask()
+	}
+	return err
 }
 
 // renew takes up what the cluster trusts and who signs.
@@ -123,7 +128,7 @@ func imported(c *coordinator, authority *pki.Authority) *berthv1.RotateAuthority
 func TestAnAuthoritySignsForNobodyBeforeOrAfterItsTime(t *testing.T) {
 	const unknown = "unknown certificate authority"
 	c := coordinate(t)
-	_, agent := c.enrol("agent", "hv1")
+	hv1, agent := c.enrol("agent", "hv1")
 	_, alice := c.enrol("operator", "alice") // she sleeps, and holds it up
 	_, bob := c.enrol("operator", "bob")
 	own := filepath.Join(c.config.DataDir, "tls")
@@ -191,4 +196,33 @@ func TestAnAuthoritySignsForNobodyBeforeOrAfterItsTime(t *testing.T) {
 	operator, node, coordinator = by(c.authority)
 	c.shut("what the retired one signs anew", unknown, operator, node, coordinator)
 	c.check(c.status(c.admin))
+	c.keyIsReplaced(next, hv1, agent)
+}
+
+// keyIsReplaced has a node come back with a token, as itself and with another key. The key before is nobody's then, also in a certificate by
+// the authority that counts.
+func (c *coordinator) keyIsReplaced(by *pki.Authority, node string, before pki.Files) {
+	c.Helper()
+	id, now := c.enrol("agent", "hv1")
+	if id != node {
+		c.Fatalf("it comes back as %s, and was %s", id, node)
+	}
+	for _, files := range []pki.Files{now, c.signs(by, now)} { // so that nothing but the key is wrong below
+		if removed, err := c.session(files, node); err != nil || removed {
+			c.Errorf("the node that is back: %v", err)
+		}
+	}
+	for why, files := range map[string]pki.Files{"unknown certificate authority": before, "not on record": c.signs(by, before)} {
+		for what, ask := range map[string]func() error{
+			"session":     func() error { _, err := c.session(files, node); return err },
+			"certificate": func() error { _, err := c.renewAs(files, files.Key); return err },
+		} {
+			if err := answer(why, ask); err == nil || !strings.Contains(err.Error(), why) {
+				c.Errorf("a %s with the key of before: %v, want %q", what, err, why)
+			}
+		}
+	}
+	if removed, err := c.session(now, node); err != nil || removed {
+		c.Errorf("who has its key of before puts the node out: %v", err)
+	}
 }
