@@ -22,7 +22,8 @@ import (
 	"berth/shared/pki"
 )
 
-// One node of a hundred belongs to somebody else by now. Each start on the others is accepted and comes to its end.
+// One node of a hundred belongs to somebody else by now. Each start on the others is accepted and comes to its end, and at no
+// small part of the rate without it.
 func TestAHostileAgentStopsNoStarts(t *testing.T) {
 	program, err := filepath.Abs(filepath.Join("..", "..", "bin", "berth"))
 	check(t, err)
@@ -57,7 +58,10 @@ func TestAHostileAgentStopsNoStarts(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	beside := s.run(ctx, t, c, shape)
+	beside, err := report.Left(alone, func() float64 { return s.run(ctx, t, c, shape) })
+	if err != nil {
+		t.Errorf("beside a hostile agent: %v", err)
+	}
 	end()
 	mischief.Wait()
 	if h.Said() < 100 {

@@ -79,7 +79,10 @@ func TestANodeThatNeverAnswersStopsNoStarts(t *testing.T) {
 	if lost != model.DefaultParallelStarts {
 		t.Errorf("it keeps %d starts, and works on %d at a time", lost, model.DefaultParallelStarts)
 	}
-	beside := s.run(ctx, t, c, shape)
+	beside, err := report.Left(alone, func() float64 { return s.run(ctx, t, c, shape) })
+	if err != nil {
+		t.Errorf("beside a node that never answers: %v", err)
+	}
 	goal(t, "a node that never answers", beside >= 0.5*alone, "goodput beside it >= 50 %",
 		"%d nodes: %s starts alone, %s beside one with the most memory that never answers (%.0f %%)",
 		nodes, report.PerSecond(alone), report.PerSecond(beside), 100*beside/alone)

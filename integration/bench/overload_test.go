@@ -28,7 +28,8 @@ const filesPerAgent = 4
 // agentsVariable is how many simulated agents the test has; 200 if it is not set.
 const agentsVariable = "AGENTS"
 
-// goal prints the line of a goal. What takes too long on a busy machine is told, and fails nothing.
+// goal prints the line of a goal. What takes too long on a busy machine is told, and fails nothing: report.Left judges what no machine
+// explains.
 func goal(t *testing.T, name string, good bool, wanted, format string, args ...any) {
 	t.Helper()
 	result := "met"
@@ -127,12 +128,18 @@ func overload(ctx context.Context, t *testing.T, c *testbed.Coordinators) []ack 
 	l := &load{lead: lead}
 	peak := l.run(ctx, t, c, fewClients, shape)
 	before := l.refused.Load()
-	flooded := l.run(ctx, t, c, 10*fewClients, shape)
+	flooded, err := report.Left(peak, func() float64 { return l.run(ctx, t, c, 10*fewClients, shape) })
+	if err != nil {
+		t.Errorf("at ten times as many callers: %v", err)
+	}
 	refused := l.refused.Load() - before
 	begun := time.Now()
 	after := l.run(ctx, t, c, fewClients, shape)
 	for after < 0.8*peak && time.Since(begun) < 30*time.Second {
 		after = l.run(ctx, t, c, fewClients, shape)
+	}
+	if after < report.Floor*peak {
+		t.Errorf("half a minute after the flood only %s of %s starts is back", report.PerSecond(after), report.PerSecond(peak))
 	}
 	if refused == 0 {
 		t.Error("nobody was put off, with ten times as many callers as before")
