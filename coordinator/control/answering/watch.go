@@ -227,16 +227,16 @@ func (w *watch) ending(snapshot *state.Snapshot, now time.Time) (ids []string) {
 }
 
 // oldest is what a node has not answered for longest.
-func (w *watch) oldest(id string) (oldest wait, any bool) {
+func (w *watch) oldest(id string) (oldest wait, waits bool) {
 	if w.lines[id] == nil {
 		return wait{}, false
 	}
 	for _, one := range w.lines[id].waits {
-		if !any || one.since.Before(oldest.since) || one.since.Equal(oldest.since) && one.operation < oldest.operation {
-			oldest, any = one, true
+		if !waits || one.since.Before(oldest.since) || one.since.Equal(oldest.since) && one.operation < oldest.operation {
+			oldest, waits = one, true
 		}
 	}
-	return oldest, any
+	return oldest, waits
 }
 
 // tried tells whether all nodes were looked at a moment ago for the sake of this one. If not, they may be now.
