@@ -199,8 +199,8 @@ func TestAnAuthoritySignsForNobodyBeforeOrAfterItsTime(t *testing.T) {
 	c.keyIsReplaced(next, hv1, agent)
 }
 
-// keyIsReplaced has a node come back with a token, as itself and with another key. The key before is nobody's then, also in a certificate by
-// the authority that counts.
+// keyIsReplaced has a node come back with a token, as itself and with another key. The key before is nobody's then, also in a certificate
+// by the authority that counts.
 func (c *coordinator) keyIsReplaced(by *pki.Authority, node string, before pki.Files) {
 	c.Helper()
 	id, now := c.enrol("agent", "hv1")

@@ -98,10 +98,10 @@ func memberByRef(p *answer.Moment, ref string) (model.Member, bool) {
 	return p.MemberByName(ref)
 }
 
-// forgotten is what the history says of a coordinator that was removed. Its record is gone, and the keys of the authorities that it had are
-// not: libvirt of the nodes lets in whoever shows a certificate that is signed with the one of libvirt, until that is replaced.
-const forgotten = "forgotten; its certificate is of no more use, but it has the keys of the authorities, and with them it is root on every " +
-	"hypervisor: run 'berth ca rotate', 'berth ca rotate libvirt' and 'berth ca rotate qemu'"
+// forgotten is what the history says of a coordinator that was removed. Its record is gone, and the keys of the authorities that it had
+// are not: libvirt of the nodes lets in whoever shows a certificate that is signed with the one of libvirt, until that is replaced.
+const forgotten = "forgotten; its certificate is of no more use, but it has the keys of the authorities, and with them it is root on " +
+	"every hypervisor: run 'berth ca rotate', 'berth ca rotate libvirt' and 'berth ca rotate qemu'"
 
 // RemoveMember takes a coordinator out of the Raft configuration, and then forgets it: its certificate is of no more use.
 // A leader that is to be removed hands the leadership over first, and the next one does it.

@@ -76,7 +76,8 @@ have it. Run it again after a failure: what is done is left as it is.`,
 	cmd.Flags().StringVar(&flags.user, "user", "", "`ACCOUNT` on the hosts (default what ssh takes)")
 	cmd.Flags().StringArrayVar(&flags.packages, "package", nil, "`FILE` of the agent's package; repeat it for hosts of several kinds")
 	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "print the commands, run none")
-	cmd.Flags().BoolVar(&flags.noSSH, "no-ssh", false, "print a line for each host, to be pasted there once its package berth-agent is installed")
+	cmd.Flags().BoolVar(&flags.noSSH, "no-ssh", false,
+		"print a line for each host, to be pasted there once its package berth-agent is installed")
 	term.Complete(cmd, "user", cobra.NoFileCompletions)
 	return cmd
 }
@@ -178,7 +179,8 @@ func (j *addition) tellLines(ctx context.Context, hosts []string) error {
 		fmt.Fprintf(j.out, "# on %s, as root, within an hour; install the package berth-agent there before:\n", host)
 		fmt.Fprintf(j.out, "echo %s | %s && %s && berth-agent doctor\n", token, joinLine(j.address, name), startLine)
 	}
-	fmt.Fprintf(j.out, "# libvirt of each host hears of the others within minutes; at once with '%s' on each, once all have joined\n", introduceLine)
+	fmt.Fprintf(j.out, "# libvirt of each host hears of the others within minutes; at once with '%s' on each, once all have joined\n",
+		introduceLine)
 	return nil
 }
 
