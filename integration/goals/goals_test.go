@@ -27,13 +27,17 @@ func TestTheTableHidesNothing(t *testing.T) {
 				"echo 'GOAL G7: a | wanted b | met'; echo 'GOAL G7: c | wanted b | not met'",
 		}},
 		{goals: []string{"G5"}, command: []string{"sh", "-c", "echo \"$SIZE\" | grep large && exit 3"}, release: []string{"SIZE=large"}},
+		{goals: []string{"G1"}, command: []string{"true"}},
+		{goals: []string{"G18"}, command: []string{"echo", "GOAL G18: d | wanted e | met"}},
+		{goals: []string{"G18"}, command: []string{"false"}},
 	}
 	failed, drawn := measure(t.Context(), &out, some, true, false)
-	if drawn["rack"] != 3 || len(failed) != 1 || !strings.HasPrefix(failed[0], "G5") {
+	if drawn["rack"] != 3 || len(failed) != 2 || !strings.HasPrefix(failed[0], "G5") {
 		t.Errorf("failed are %q, drawn %v", failed, drawn)
 	}
 	for _, want := range []string{
-		"NOT MET", "a (b)", "c (b)", "its suite told nothing: G5", "its suite was not run", "no recovery of that size",
+		"NOT MET", "a (b)", "c (b)", "its suite told nothing: G1: true", "FAILED: G5: sh", "FAILED: G18: false", "its suite was not run",
+		"no recovery of that size",
 		"killer                                    7       1m5s      3m52s      5m42s",
 	} {
 		if !strings.Contains(out.String(), want) {

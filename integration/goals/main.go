@@ -71,6 +71,9 @@ func measure(ctx context.Context, w io.Writer, some []suite, release, verbose bo
 		if err != nil {
 			result = "FAILED: " + err.Error()
 			failed = append(failed, some[i].name())
+			for _, goal := range some[i].goals { // also where another suite tells that it is met
+				found[goal] = append(found[goal], told{goal, "FAILED: " + some[i].name(), "a suite that passes", "not met"})
+			}
 		}
 		fmt.Fprintf(w, "%s: %s in %s\n", some[i].name(), result, time.Since(began).Round(time.Second))
 		if ctx.Err() != nil {

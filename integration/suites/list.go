@@ -155,6 +155,7 @@ func test(p part, others []string, integration string) ([]suite, error) {
 		tests("decisions", "-timeout", "40m", "-run", decisions, "./coordinator/control"),
 		tests("console", "-count", "1", "-timeout", "60m", "./integration/console"),
 		suite{name: "fuzz", command: []string{"go", "run", "./integration/fuzz"}},
+		suite{name: "vuln", command: []string{"make", "--no-print-directory", "vuln"}},
 		tests("unit", slices.Concat([]string{"-timeout", "40m"}, others)...),
 		tests("bench", "./integration/bench/...", "./integration/scale/storms").exclusively(),
 		suite{name: "scale", command: []string{"go", "run", "./integration/scale", "-nodes", "1000", "-storm=false"}}.exclusively(),

@@ -77,11 +77,21 @@ func (s suite) run(ctx context.Context) result {
 	return r
 }
 
-// print shows all of a failed suite, and of the others a line for each package, as the go command prints it.
+// skips begins the line of a suite that could not be played here, with the reason.
+const skips = "skipped: "
+
+// skipped tells that the suite has said so.
+func (r *result) skipped() bool { return bytes.HasPrefix(r.output, []byte(skips)) }
+
+// print shows all of a failed suite, and of the others a line for each package, as the go command prints it, or why it was skipped.
 func (r *result) print(w io.Writer) {
 	if r.err != nil {
 		fmt.Fprintf(w, "--- %s: %s\n%sFAIL\t%s\t%.1fs\t%v\n", r.name, strings.Join(append(r.set, r.command...), " "), r.output, r.name,
 			r.took.Seconds(), r.err)
+		return
+	}
+	if r.skipped() {
+		fmt.Fprintf(w, "%s\t%s", r.name, r.output)
 		return
 	}
 	shown := 0
@@ -104,8 +114,11 @@ func table(w io.Writer, results []result) error {
 	var failed []string
 	for i := range results {
 		r, text := &results[i], "ok"
-		if r.err != nil {
+		switch {
+		case r.err != nil:
 			text, failed = "FAILED", append(failed, r.name)
+		case r.skipped():
+			text = "skipped"
 		}
 		fmt.Fprintf(aligned, "%s\t%.0f\t%.0f\t%s\n", r.name, r.took.Seconds(), r.by.Seconds(), text)
 	}

@@ -13,6 +13,7 @@ func TestFailuresAreShownAndEndTheRun(t *testing.T) {
 	err := runAll(t.Context(), &out, []suite{
 		{name: "good", command: []string{"sh", "-c", "echo quiet; sleep 0.1"}},
 		{name: "tests", command: []string{"sh", "-c", "echo '?   p [no test files]'; echo 'ok  q 1.2s'"}},
+		{name: "unreachable", command: []string{"sh", "-c", "echo 'skipped: nobody answers'"}},
 		{name: "bad", command: []string{"sh", "-c", "echo $WHY; exit 1"}, set: []string{"WHY=because"}, alone: true},
 		{name: "absent", command: []string{"/nowhere"}},
 	}, 2)
@@ -20,7 +21,8 @@ func TestFailuresAreShownAndEndTheRun(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	for text, wanted := range map[string]bool{
-		"ok  \tgood\t": true, "ok  q 1.2s": true, "because\nFAIL\tbad\t": true, "quiet": false, "no test files": false, "of processors": true,
+		"ok  \tgood\t": true, "ok  q 1.2s": true, "because\nFAIL\tbad\t": true, "quiet": false,
+		"unreachable\tskipped: nobody answers": true, "ok  \tunreachable": false, "no test files": false, "of processors": true,
 	} {
 		if strings.Contains(out.String(), text) != wanted {
 			t.Errorf("%q is there: %t, in\n%s", text, !wanted, out.String())
