@@ -22,7 +22,7 @@ var kept = map[string][]string{
 	"VMSpec": nil,
 	"Node": {
 		"ID", "Name", "HostUUID", "MachineID", "Settings", "Maintenance", "MaintenanceReason", "EnrolledAt", "Revision", "Fence",
-		"Fencing", "Boot", "Watchdog", "Hardware", "HardwareSource", "LastBoot", "Twin", "Peers",
+		"Fencing", "Boot", "Watchdog", "Hardware", "HardwareSource", "LastBoot", "Twin", "Peers", "Unanswered",
 	},
 	"NodeSettings": nil,
 }
