@@ -76,6 +76,10 @@ func TestEachRuleCanBeBroken(t *testing.T) {
 		{"it reads another number than it wrote", "lost", "another number", func(h *history) {
 			h.lines = append(h.lines, writer.Line{Word: writer.Lost, Boot: 0xb, Number: 5, Other: 1})
 		}},
+		{"it goes back, and nobody has resumed it", "lost", "writes 2 after 3", func(h *history) {
+			h.runs[2] = ran("node1", 1, 61, 0)
+			h.lines = []writer.Line{boots(0xa, 0), wrote(0xa, 1), wrote(0xa, 2), wrote(0xa, 3), wrote(0xa, 2)}
+		}},
 		{"it leaves a number out", "lost", "writes 9 after 4", func(h *history) { h.lines = append(h.lines, wrote(0xb, 9)) }},
 		{"an earlier boot goes on", "twice", "boot 0000000b has begun since", func(h *history) { h.lines = append(h.lines, wrote(0xa, 3)) }},
 		{"one that never booted writes", "twice", "never begun", func(h *history) { h.lines = append(h.lines, wrote(0xc, 5)) }},
@@ -169,6 +173,12 @@ func TestWhatIsExplainedIsNoBreach(t *testing.T) {
 		"it was moved while it stood still, and resumed there": func(h *history) { // what seed 4 has done
 			h.runs[0].To = at(5)
 			h.done = append([]done{did("virsh suspend", 4, 5), did("virsh migrate", 7, 9), did("virsh resume", 21, 21)}, h.done[1:]...)
+		},
+		"what an interrupted move left was resumed": func(h *history) { // what seed 308 has done
+			h.done = []done{did("virsh migrate", 19, 22), did("virsh destroy", 38, 41), did("virsh start", 60, 61), did("virsh resume", 61, 62)}
+			h.runs[2] = ran("node1", 1, 61, 0)
+			h.look.host, h.look.shown.node = "node1", "node1"
+			h.lines = []writer.Line{boots(0xa, 0), wrote(0xa, 1), wrote(0xa, 2), wrote(0xa, 3), wrote(0xa, 2), wrote(0xa, 3)}
 		},
 		"Berth tells of the disk": func(h *history) { h.look.disks["vda"], h.look.shown.text = "/srv/b", "runs with /srv/b" },
 		"Berth tells where it was started": func(h *history) {
