@@ -23,15 +23,7 @@ func TestWhoKeepsNeitherGuestKeepsTheDisksOfBoth(t *testing.T) {
 		"the source's":               {false, KeepSource, "", false, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			op, vm := copying()
-			op.Phase = Judging
-			parked, found := Settle(op, vm, map[string]Observation{
-				"n1": {State: model.DomainAbsent, Boot: "boot-2", Anew: true}, "n2": {State: model.DomainPaused, Epoch: 5},
-			}, noon)
-			if !found || parked.Operation.Result != Parked || parked.VM.Copies == nil || !parked.VM.Copies.Whole {
-				t.Fatalf("%+v, VM %+v", parked.Operation, parked.VM)
-			}
-			op, vm = parked.Operation, parked.VM
+			op, vm := parkedWithDisks(t)
 			if c.handed {
 				vm.Holder, vm.Epoch, vm.Copies = "n2", 5, nil
 			}

@@ -99,10 +99,7 @@ func (h *history) wentBack() bool {
 	for i := 2; i < len(h.runs); i++ {
 		left, between, now := h.runs[i-2], h.runs[i-1], h.runs[i]
 		if now.PID == left.PID && now.Host == left.Host && between.Incoming && between.Host != now.Host &&
-			slices.ContainsFunc(h.done, func(d done) bool {
-				return d.verb.by == virsh && d.verb.may&resumes != 0 && d.code == 0 && !now.From.Before(d.begun.Add(-late)) &&
-					!now.From.After(d.ended.Add(late))
-			}) {
+			slices.ContainsFunc(h.done, func(d done) bool { return d.verb.by == virsh && d.code == 0 && d.mayHave(resumes, now.From, now.From) }) {
 			return true
 		}
 	}
@@ -202,9 +199,12 @@ func (h *history) explained(e event) bool {
 
 // did tells whether something was done between two times that may have an effect.
 func (h *history) did(e effect, from, to time.Time) bool {
-	return slices.ContainsFunc(h.done, func(d done) bool {
-		return d.verb.may&e != 0 && !to.Before(d.begun.Add(-late)) && !from.After(d.ended.Add(late))
-	})
+	return slices.ContainsFunc(h.done, func(d done) bool { return d.mayHave(e, from, to) })
+}
+
+// mayHave tells whether it may have an effect that shows between two times.
+func (d *done) mayHave(e effect, from, to time.Time) bool {
+	return d.verb.may&e != 0 && !to.Before(d.begun.Add(-late)) && !from.After(d.ended.Add(late))
 }
 
 // stopped tells whether Berth was asked to stop the guest, and not to start it since.

@@ -1,7 +1,6 @@
 // Fuzz gives every parser of bytes that come from others a number of inputs, two million in all, made by the fuzzer of the go command
-// from what it has found so far. It ends with how many were tried, and fails if they are
-// fewer, and at the first that makes a parser panic or break its rule;
-// that input is left in the package's testdata. `make fuzz` goes on by the clock instead.
+// from what it has found so far. It ends with how many were tried, and fails if they are fewer. It also fails at the first that makes a
+// parser panic or break its rule; that input is left in the package's testdata. `make fuzz` goes on by the clock instead.
 package main
 
 import (
